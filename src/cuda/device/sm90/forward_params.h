@@ -44,10 +44,12 @@ struct alignas(64) TensorMap {
 
 enum class ElementType { kBf16, kFp16 };
 
+enum class BiasType { kNone, kElement, kFloat32 };
+
 // Which visibility rules the machine code knows.
 enum class MaskKind {
   kFull,       // keys below the sequence's used length
-  kCausal,     // and key <= row + offset; no window_left, chunk or prefix
+  kCausal,     // and causal (both alignments) and window_right; no window_left, chunk or prefix
   kInterval,   // every run-time field of Mask below
   kDocuments,  // kInterval and doc_q[row] == doc_k[key]
 };
@@ -56,12 +58,13 @@ enum class MaskKind {
 struct ForwardConfig {
   ElementType type = ElementType::kBf16;
   MaskKind mask = MaskKind::kFull;
-  int head_dim = 128;    // of q and k as computed: 64, 96, 128, 192 or 256
-  int head_dim_v = 128;  // of v and out as computed: 64, 96, 128, 192 or 256
-  bool softcap = false;  // scores pass c * tanh(s / c)
-  bool alibi = false;    // slopes from alibi_slopes
-  bool bias = false;     // additive bias of the element type, read from memory
-  bool sink = false;     // sinks from sinks
+  int head_dim = 128;               // of q and k as computed: 64, 96, 128, 192 or 256
+  int head_dim_v = 128;             // of v and out as computed: 64, 96, 128, 192 or 256
+  bool softcap = false;             // scores pass c * tanh(s / c)
+  bool alibi = false;               // slopes from alibi_slopes
+  bool sink = false;                // sinks from sinks
+  bool boolean = false;             // a boolean mask, read from memory
+  BiasType bias = BiasType::kNone;  // an additive bias, read from memory
 
   int consumers = 2;            // warpgroups of 64 query rows: 1, 2 or 3
   int keys = 128;               // keys of a block, a multiple of 16
@@ -73,20 +76,15 @@ struct ForwardConfig {
   bool stale_maximum = true;    // inner blocks keep the maximum; overflowed tiles are done again
 };
 
-// Sequence offset of the diagonal: row i is aligned with key i + offset.
-enum class Alignment : int {
-  kBottomRightUsed = 0,  // used key length - query length
-  kBottomRight = 1,      // allocated key length - query length (differs only with used_k)
-  kTopLeft = 2,          // 0
-};
-
-// Run-time part of the interval masks.
+// Run-time part of the interval masks, as fulmen::Mask has them. offset = used key length - used
+// query length of the sequence.
 struct Mask {
+  int causal;  // 1: key <= row + offset, or key <= row with top_left
+  int top_left;
   int window_left;   // keys at or right of row + offset - window_left; -1: no limit
-  int window_right;  // keys at or left of row + offset + window_right; -1: no limit. causal: 0
+  int window_right;  // keys at or left of row + offset + window_right; -1: no limit
   int chunk;         // attention_chunk; 0: none
-  int prefix;        // first keys visible to all rows; 0: none
-  Alignment alignment;
+  int prefix;        // the first keys pass causal and window; 0: none
 };
 
 struct ForwardParams {
@@ -101,7 +99,10 @@ struct ForwardParams {
   // Packed sequences: both or neither. Row tables of batch + 1 entries, in device memory.
   const int* cu_seqlens_q;
   const int* cu_seqlens_k;
-  const int* used_k;  // [batch] used key lengths, clamped to the allocated ones; may be null
+  // Used lengths [batch], clamped to the allocated ones; may be null. Rows of out past the used
+  // query length are written 0, of lse -inf.
+  const int* used_q;
+  const int* used_k;
 
   const float* alibi_slopes;  // [batch or 1, heads_q]; alibi_batch_stride 0 broadcasts
   const float* sinks;         // [heads_q]
@@ -118,6 +119,9 @@ struct ForwardParams {
   long long bias_batch_stride;
   long long bias_head_stride;
   long long bias_row_stride;
+  long long boolean_batch_stride;
+  long long boolean_head_stride;
+  long long boolean_row_stride;
   long long doc_q_batch_stride;
   long long doc_k_batch_stride;
 
@@ -181,7 +185,8 @@ constexpr int head_group(const ForwardConfig& c, const ForwardParams& p) {
 constexpr ForwardConfig tuned_forward(ForwardConfig c) {
   const int d = c.head_dim > c.head_dim_v ? c.head_dim : c.head_dim_v;
   const bool masked = c.mask != MaskKind::kFull;
-  const bool scores = c.softcap || c.alibi || c.bias || c.mask == MaskKind::kDocuments;
+  const bool scores = c.softcap || c.alibi || c.boolean || c.bias != BiasType::kNone ||
+                      c.mask == MaskKind::kDocuments;
   c.stages = 2;
   c.consumers = 2;
   c.keys = 128;
