@@ -27,8 +27,9 @@ struct Implementation {
   Status (*forward)(const Problem& problem) = nullptr;
   Status (*backward)(const Problem& problem) = nullptr;
   TileShape (*tile_shape)(const Problem& problem) = nullptr;
-  // Bytes of memory it takes besides inputs and outputs.
+  // Host memory that it takes besides inputs and outputs, and the workspace that the caller owns.
   int64_t (*scratch_bytes)(const Problem& problem) = nullptr;
+  size_t (*workspace_bytes)(const Problem& problem) = nullptr;  // null: none
 };
 
 }  // namespace fulmen

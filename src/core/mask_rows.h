@@ -3,7 +3,6 @@
 #define FULMEN_CORE_MASK_ROWS_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "core/problem.h"
 
@@ -28,8 +27,8 @@ struct KeyRange {
   int64_t begin = 0, end = 0;
 };
 
-// The mask of one sequence and query head. Cheap to make (no allocation but one small vector when
-// documents are given), read-only after that, so threads may share it.
+// The mask of one sequence and query head. Cheap to make, read-only after that, so threads may
+// share it. The problem must outlive it.
 class TileMask {
  public:
   TileMask(const Problem& problem, const Sequence& sequence, int64_t head_q);
@@ -55,7 +54,7 @@ class TileMask {
 
  private:
   bool visible_elementwise(int64_t i, int64_t j) const;
-  bool block_listed(int64_t i, int64_t j) const;
+  bool block_listed(int64_t block_row, int64_t block_column) const;
 
   const Mask& mask_;
   int64_t batch_index_, head_, seqlen_q_, seqlen_k_, offset_;
