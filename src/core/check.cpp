@@ -10,15 +10,6 @@ namespace {
 // Tensors this large can't exist, and offsets into smaller ones never overflow 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 56;
 
-std::string dtype_list(std::initializer_list<DType> dtypes) {
-  std::string text;
-  for (const DType dtype : dtypes) {
-    if (!text.empty()) text += " or ";
-    text += name_of(dtype);
-  }
-  return text;
-}
-
 bool known(DType dtype) { return dtype >= DType::kFloat32 && dtype <= DType::kBool; }
 
 // Elements and the furthest offset both stay far from overflow.
@@ -44,6 +35,16 @@ Status check_extent(const Tensor& tensor, std::string_view name) {
 }
 
 }  // namespace
+
+std::string DTypeSet::text() const {
+  std::string text;
+  for (auto n = static_cast<int32_t>(DType::kFloat32); n <= static_cast<int32_t>(DType::kBool);
+       ++n) {
+    const auto dtype = static_cast<DType>(n);
+    if (contains(dtype)) text += sentence(text.empty() ? "" : " or ", name_of(dtype));
+  }
+  return text;
+}
 
 std::string_view name_of(DType dtype) {
   switch (dtype) {
@@ -80,10 +81,8 @@ Status check_tensor(const Tensor& tensor, const TensorRule& rule) {
   if (tensor.rank < 1 || tensor.rank > kMaxRank) {
     return invalid(rule.name, tensor.rank == 0 ? " is missing" : " has a rank outside 1 to 4");
   }
-  if (!known(tensor.dtype) ||
-      std::find(rule.dtypes.begin(), rule.dtypes.end(), tensor.dtype) == rule.dtypes.end()) {
-    return invalid(rule.name, " is ", name_of(tensor.dtype), "; it must be ",
-                   dtype_list(rule.dtypes));
+  if (!known(tensor.dtype) || !rule.dtypes.contains(tensor.dtype)) {
+    return invalid(rule.name, " is ", name_of(tensor.dtype), "; it must be ", rule.dtypes.text());
   }
   FULMEN_RETURN_IF_ERROR(check_extent(tensor, rule.name));
   const auto shape_end = tensor.shape.begin() + tensor.rank;

@@ -28,10 +28,23 @@ std::string_view name_of(DType dtype);
 // "[2, 128, 8, 64]"
 std::string shape_text(const Tensor& tensor);
 
+class DTypeSet {
+ public:
+  DTypeSet(std::initializer_list<DType> dtypes) {
+    for (const DType dtype : dtypes) bits_ |= bit(dtype);
+  }
+  bool contains(DType dtype) const { return (bits_ & bit(dtype)) != 0; }
+  std::string text() const;  // "float32 or bfloat16"
+
+ private:
+  static uint32_t bit(DType dtype) { return 1u << static_cast<int32_t>(dtype); }
+  uint32_t bits_ = 0;
+};
+
 // A tensor argument with what it may be.
 struct TensorRule {
   std::string_view name;
-  std::initializer_list<DType> dtypes;
+  DTypeSet dtypes;
   bool contiguous_rows = false;  // last stride must be 1
   bool written = false;          // an output: no element may stand in two places
   bool may_be_null = false;      // a question about shapes (explain): no data needed
